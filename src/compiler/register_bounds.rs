@@ -52,8 +52,9 @@ const SHARED_STEP: u64 = 128;
 /// Warps of a multiprocessor of the chips for which [`FOR_LOADS`] was measured: with 32 registers for each thread.
 const WARPS: u32 = 64;
 
-/// Threads of the largest block, which has to be possible where nothing is known of it.
+/// Threads of the largest block, and of a warp.
 const MOST_THREADS: u32 = 1024;
+const WARP: u32 = 32;
 
 /// Registers that an instruction can name.
 const MOST_REGISTERS: u32 = 255;
@@ -301,7 +302,7 @@ fn for_fewer_spills(target: &Target, kernel: &KernelResources, spilled: u32) -> 
     if spilled < registers * REGISTER_BYTES {
         return None;
     }
-    most_registers(target, kernel, MOST_REGISTERS, MOST_THREADS)
+    most_registers(target, kernel, MOST_REGISTERS)
 }
 
 /// How many registers a kernel may have, if that is more than it has, and it waits more than once in an iteration of a loop.
@@ -317,13 +318,7 @@ fn for_fewer_waits(
     } else {
         FOR_WAITS
     };
-    // What takes more than 64 registers by itself has no room for the largest block.
-    let threads = if registers <= FOR_LOADS {
-        MOST_THREADS
-    } else {
-        MOST_THREADS / 2
-    };
-    let more = most_registers(target, kernel, most, threads)?;
+    let more = most_registers(target, kernel, most)?;
     let waiting = Waiting::of(target, kernel, made, |machine| has_own_iterations(machine, found))?;
     let (part, whole) = MOST_WITH_ONE_WAIT;
     let waits =
@@ -379,18 +374,27 @@ impl Waiting {
     }
 }
 
-/// The most registers up to a bound that a kernel's block has room for, if it has fewer; `threads` are assumed where nothing is known
-/// of the block. `None` for blocks of a cluster, too, which have to run at the same time.
-fn most_registers(target: &Target, kernel: &KernelResources, most: u32, threads: u32) -> Option<u32> {
+/// The most registers up to a bound that a kernel's block has room for, if it has fewer. Where nothing is known of the block, every
+/// block that there is room for has to stay possible. `None` for blocks of a cluster, too, which have to run at the same time.
+fn most_registers(target: &Target, kernel: &KernelResources, most: u32) -> Option<u32> {
     if kernel.cluster.is_some() || kernel.max_cluster_rank.is_some() {
         return None;
     }
+    let registers = kernel.registers?;
+    let fits =
+        |registers, threads| occupancy(target, kernel, registers, threads).is_some_and(|occupancy| occupancy.waves > 0);
     let required = kernel
         .required_block
         .map(|block| block.into_iter().fold(1, u32::saturating_mul));
-    let threads = required.or(kernel.max_threads_per_block).unwrap_or(threads);
-    let fits = |registers| occupancy(target, kernel, registers, threads).is_some_and(|occupancy| occupancy.waves > 0);
-    (kernel.registers? + 1..=most).rev().find(|&more| fits(more))
+    let stated = required.or(kernel.max_threads_per_block);
+    let threads = match stated {
+        Some(threads) => threads,
+        None => (1..=MOST_THREADS / WARP)
+            .rev()
+            .map(|warps| warps * WARP)
+            .find(|&threads| fits(registers, threads))?,
+    };
+    (registers + 1..=most).rev().find(|&more| fits(more, threads))
 }
 
 fn occupancy(target: &Target, kernel: &KernelResources, registers: u32, threads: u32) -> Option<Occupancy> {

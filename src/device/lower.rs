@@ -106,13 +106,13 @@ pub fn lower(module: &mut Module<'_>, resolved: &Resolved) -> Result<Vec<MlirDia
             vectors: has_any(module, "vector."),
         };
         warnings.extend(run_and_verify(context, module, &to_branches(resolved, contents))?);
-        let updates = has_any(module, "memref.generic_atomic_rmw");
-        warnings.extend(run_and_verify(context, module, &to_elements(resolved, updates))?);
+        warnings.extend(run_and_verify(context, module, &to_elements(resolved))?);
         let vectors = has_any(module, "vector.");
+        let updates = has_any(module, "memref.generic_atomic_rmw");
         if !resolved.bare_pointers {
             mlir::carry_promises(module);
         }
-        warnings.extend(run_and_verify(context, module, &to_llvm(resolved, vectors))?);
+        warnings.extend(run_and_verify(context, module, &to_llvm(resolved, vectors, updates))?);
         mlir::carry_promises(module);
         if let Target::Nvidia(_) = resolved.target {
             require_the_stated_block(module, &stated);

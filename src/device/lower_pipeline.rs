@@ -56,23 +56,18 @@ pub(super) fn to_branches(resolved: &Resolved, contents: Contents) -> String {
     ))
 }
 
-/// The second: until memory is accessed one element at a time. `updates`: whether there is a `memref.generic_atomic_rmw`. The
-/// third pipeline folds what it converts, and has no conversion for one whose result becomes a constant. So everything is folded
-/// here.
-pub(super) fn to_elements(resolved: &Resolved, updates: bool) -> String {
+/// The second: until memory is accessed one element at a time.
+pub(super) fn to_elements(resolved: &Resolved) -> String {
     let chip = expansion_options(resolved);
-    let last = match updates {
-        true => "composite-fixed-point-pass{pipeline=any(gpulower-canonicalize,cse)}",
-        false => "gpulower-canonicalize,cse",
-    };
     in_gpu_module(&format!(
-        "expand-strided-metadata,lower-affine,memref-expand,gpulower-expand-gpu-blocks{{{chip}}},{last}"
+        "expand-strided-metadata,lower-affine,memref-expand,gpulower-expand-gpu-blocks{{{chip}}},gpulower-canonicalize,cse"
     ))
 }
 
 /// The third: to the `llvm` dialect and that of the target. `vectors`: whether there are operations of the `vector` dialect by
-/// now.
-pub(super) fn to_llvm(resolved: &Resolved, vectors: bool) -> String {
+/// now. `updates`: whether there is a `memref.generic_atomic_rmw`. Where folding makes its result a constant on the way, it becomes a
+/// `memref.atomic_rmw` behind the conversion that takes memory along, which has to run once more.
+pub(super) fn to_llvm(resolved: &Resolved, vectors: bool, updates: bool) -> String {
     let index = index_option(resolved);
     let taken = format!(
         "allowed-dialects=arith,cf,complex,func,index,memref,ub,vector {}",
@@ -93,9 +88,13 @@ pub(super) fn to_llvm(resolved: &Resolved, vectors: bool) -> String {
         (true, 64) => "convert-vector-to-llvm,".to_owned(),
         (true, _) => format!("gpulower-vector-to-llvm{{{index}}},"),
     };
+    let again = match updates {
+        true => format!("{gpu},gpulower-canonicalize,"),
+        false => String::new(),
+    };
     in_gpu_module(&format!(
         "{vectors}gpulower-func-to-llvm{{{index}}},{gpu},convert-math-to-llvm,convert-complex-to-llvm,{vectors}\
-         convert-index-to-llvm{{{index}}},convert-ub-to-llvm,gpulower-canonicalize,cse,{last}reconcile-unrealized-casts"
+         convert-index-to-llvm{{{index}}},convert-ub-to-llvm,gpulower-canonicalize,cse,{again}{last}reconcile-unrealized-casts"
     ))
 }
 
@@ -188,7 +187,7 @@ mod tests {
     }
 
     fn all(resolved: &Resolved) -> String {
-        to_branches(resolved, Contents::default()) + &to_elements(resolved, false) + &to_llvm(resolved, false)
+        to_branches(resolved, Contents::default()) + &to_elements(resolved) + &to_llvm(resolved, false, false)
     }
 
     #[test]
@@ -251,6 +250,11 @@ mod tests {
             ..Contents::default()
         };
         assert!(to_branches(&resolved, vectors).contains("convert-vector-to-scf"));
-        assert_eq!(to_llvm(&resolved, true).matches("convert-vector-to-llvm").count(), 2);
+        assert_eq!(
+            to_llvm(&resolved, true, false)
+                .matches("convert-vector-to-llvm")
+                .count(),
+            2
+        );
     }
 }

@@ -175,8 +175,22 @@ fn loops_with_many_loads_may_have_more_registers() {
 
 /// A kernel whose loop uses 32 numbers of an iteration four times each, and counts in steps of its own.
 fn waiting(step: u32, properties: &str) -> String {
+    waiting_and_keeping(0, step, properties)
+}
+
+/// The same, while it keeps so many other numbers.
+fn waiting_and_keeping(others: usize, step: u32, properties: &str) -> String {
     const LOADS: usize = 32;
-    let mut body = String::new();
+    let (mut body, mut before, mut behind) = (String::new(), String::new(), String::new());
+    for other in 0..others {
+        writeln!(before, "ld.global.f32 %k{other}, [%rd2+{}];", 4096 * other).expect("writes");
+        writeln!(
+            behind,
+            "add.f32 %k{other}, %k{other}, %s0;\nst.global.f32 [%rd2+{}], %k{other};",
+            4096 * other
+        )
+        .expect("writes");
+    }
     let mut line = |line: String| writeln!(body, "{line}").expect("writes");
     (0..LOADS).for_each(|load| line(format!("ld.global.f32 %f{load}, [%rd1+{}];", 128 * load)));
     for load in 0..LOADS {
@@ -187,11 +201,11 @@ fn waiting(step: u32, properties: &str) -> String {
     }
     format!(
         ".visible .entry k(.param .u64 k_p, .param .u64 k_q, .param .u32 k_n)\n{properties}\n{{\n.reg .pred %p;\n\
-         .reg .f32 %f<{LOADS}>;\n.reg .f32 %s<4>;\n.reg .b32 %r<3>;\n.reg .b64 %rd<4>;\nld.param.u64 %rd1, [k_p];\n\
+         .reg .f32 %f<{LOADS}>;\n.reg .f32 %s<4>;\n.reg .f32 %k<200>;\n.reg .b32 %r<3>;\n.reg .b64 %rd<4>;\nld.param.u64 %rd1, [k_p];\n\
          ld.param.u64 %rd2, [k_q];\nld.param.u32 %r2, [k_n];\nmov.u32 %r0, %tid.x;\nmul.wide.u32 %rd3, %r0, 4;\n\
          add.u64 %rd1, %rd1, %rd3;\nadd.u64 %rd2, %rd2, %rd3;\nmov.u32 %r1, 0;\nmov.f32 %s0, 0f00000000;\n\
-         mov.f32 %s1, %s0;\nmov.f32 %s2, %s0;\nmov.f32 %s3, %s0;\nagain:\n.pragma \"nounroll\";\n{body}\
-         add.u64 %rd1, %rd1, 4096;\nadd.u32 %r1, %r1, {step};\nsetp.lt.u32 %p, %r1, %r2;\n@%p bra again;\n\
+         mov.f32 %s1, %s0;\nmov.f32 %s2, %s0;\nmov.f32 %s3, %s0;\n{before}again:\n.pragma \"nounroll\";\n{body}\
+         add.u64 %rd1, %rd1, 4096;\nadd.u32 %r1, %r1, {step};\nsetp.lt.u32 %p, %r1, %r2;\n@%p bra again;\n{behind}\
          st.global.f32 [%rd2], %s0;\nst.global.f32 [%rd2+4096], %s1;\nst.global.f32 [%rd2+8192], %s2;\n\
          st.global.f32 [%rd2+12288], %s3;\nret;\n}}\n"
     )
@@ -206,6 +220,13 @@ fn loops_that_wait_may_have_more_registers() {
         assert!(registers(&bench.ours(&ptx), "k") > 40, "{block}");
         let bounded = module("sm_90", &[waiting(32, &format!("{block}\n.maxnreg {bound}"))]);
         assert!(bench.ours(&ptx).bytes == bench.theirs(&bounded).bytes, "{block}");
+    }
+    // What is launched with blocks of 800 threads, perhaps, can be launched with them afterwards.
+    for (block, more) in [("", false), (".maxntid 256", true)] {
+        let ptx = module("sm_90", &[waiting_and_keeping(56, 32, block)]);
+        let (theirs, ours) = (registers(&bench.theirs(&ptx), "k"), registers(&bench.ours(&ptx), "k"));
+        assert!(theirs > 64 && theirs < 100, "{theirs}");
+        assert_eq!(ours > theirs, more, "{block} {theirs} {ours}");
     }
     // Alone in a module, and beside others.
     let ptx = module("sm_90", &[waiting(32, ""), kernel("few", 8, "")]);
@@ -241,7 +262,7 @@ fn disassembled(cubin: &Cubin) -> Vec<(usize, usize)> {
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("is text");
     let (mut labels, mut code, mut loops) = (HashMap::new(), Vec::new(), Vec::new());
-    let mut inner = None;
+    let mut end = 0;
     for line in text.lines().map(str::trim) {
         if let Some(label) = line.strip_suffix(':') {
             labels.insert(label.to_owned(), code.len());
@@ -252,8 +273,8 @@ fn disassembled(cubin: &Cubin) -> Vec<(usize, usize)> {
             if let Some(begin) = begin.filter(|&begin| begin + 1 < code.len()) {
                 let body = &code[begin..];
                 let loads = body.iter().filter(|line| line.contains(" LDG.")).count();
-                loops.extend(inner.is_none_or(|inner| inner < begin).then_some((body.len(), loads)));
-                inner = inner.max(Some(begin));
+                loops.extend((end <= begin).then_some((body.len(), loads)));
+                end = code.len();
             }
         }
     }

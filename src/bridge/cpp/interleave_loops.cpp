@@ -248,17 +248,21 @@ private:
 
   /// Whether nothing that the load reaches in all iterations is reached by the store. Each reaches its address in every
   /// iteration, and the counter is not past the bound before the last, which the plan sees to: the sums do not
-  /// overflow.
+  /// overflow. Nor do products of numbers that are not known, which have to be small (largestStride, mostIterations).
   Value *rangesAreApart(const MayOverlap &pair) {
     Type *type = function.getDataLayout().getIndexType(pair.load->getType());
-    Value *distance = builder.CreateZExtOrTrunc(builder.CreateSub(plan.condition.bound, start), type);
+    // From the first iteration to the last: one array may begin where another one ends.
+    Value *between = builder.CreateSub(plan.condition.bound, start);
+    if (!CmpInst::isNonStrictPredicate(plan.condition.predicate))
+      between = builder.CreateSub(between, ConstantInt::get(between->getType(), 1));
+    between = builder.CreateZExtOrTrunc(between, type);
     Value *areSmall = nullptr;
     auto isBelow = [&](Value *number, uint64_t bound) {
       areSmall = both(areSmall, builder.CreateICmpULT(number, ConstantInt::get(type, bound)));
     };
     auto range = [&](const SCEV *first, Value *moves, uint64_t size) {
       Value *begin = builder.CreatePtrToInt(expand(first), type);
-      Value *last = builder.CreateAdd(begin, builder.CreateMul(distance, moves));
+      Value *last = builder.CreateAdd(begin, builder.CreateMul(between, moves));
       return std::pair(begin, builder.CreateAdd(last, ConstantInt::get(type, size)));
     };
     auto movesBy = [&](uint64_t constant, const SCEV *stride) -> Value * {
@@ -269,7 +273,7 @@ private:
       return moves;
     };
     if (pair.loadStride)
-      isBelow(distance, mostIterations);
+      isBelow(between, mostIterations);
     auto [load, loadEnd] = range(pair.load, movesBy(pair.loadMoves, pair.loadStride), pair.loaded);
     auto [store, storeEnd] = range(pair.store, movesBy(pair.storeMoves, pair.storeStride), pair.stored);
     Value *apart = builder.CreateOr(builder.CreateICmpULE(loadEnd, store), builder.CreateICmpULE(storeEnd, load));

@@ -578,15 +578,16 @@ private:
            });
   }
 
-  /// Whether it only reads workgroup memory, in an inner loop, and what is done with that is in branches, or long:
-  /// nothing waits for long, but ptxas does not unroll it either, and nvcc does.
+  /// Whether it only reads memory of the workgroup, or the thread's own, in an inner loop, and what is done with that
+  /// is in branches, or long: nothing waits for long, but ptxas does not unroll it either, and nvcc does.
   bool worksOnGroup() const {
     auto isElsewhere = [](Instruction *instruction) {
       return isa<LoadInst>(instruction) && !isOfGroupOrThread(*instruction);
     };
+    auto isLoad = [](Instruction *instruction) { return isa<LoadInst>(instruction); };
     constexpr unsigned blocksOfOneChoice = 2;
     return loop.getParentLoop() && (plan.blocks.size() > blocksOfOneChoice || registerInstructions() > mostUnrolled) &&
-           accesses > 0 && writes.empty() && isa<SCEVConstant>(plan.condition.step) &&
+           writes.empty() && isa<SCEVConstant>(plan.condition.step) && llvm::any_of(instructions, isLoad) &&
            llvm::none_of(instructions, isElsewhere);
   }
 
@@ -708,6 +709,11 @@ private:
 
   /// Whether an address may move up by it, which is asked before the loop if it is not known.
   bool mayBeStride(const SCEV &stride) const {
+    auto *product = dyn_cast<SCEVMulExpr>(&stride);
+    auto *factor = product ? dyn_cast<SCEVConstant>(product->getOperand(0)) : nullptr;
+    // Down, more likely, as where the counter goes down.
+    if (factor && factor->getAPInt().isNegative())
+      return false;
     return stride.getType()->getIntegerBitWidth() == 64 && !evolution.isKnownNegative(&stride) &&
            evolution.getUnsignedRangeMin(&stride).ult(largestStride);
   }

@@ -103,10 +103,16 @@ std::optional<StringRef> spaceOf(unsigned addressSpace) {
 
 /// Whether another block of a cluster may get at this one's shared memory.
 bool reachesOtherBlocks(const Module &module) {
-  for (const Function &function : module)
-    if (function.isIntrinsic() && !function.use_empty() && function.getName().contains("mapa"))
-      return true;
-  return false;
+  auto isAddress = [](const Instruction &instruction) {
+    auto *call = dyn_cast<CallBase>(&instruction);
+    auto *assembly = call ? dyn_cast<InlineAsm>(call->getCalledOperand()) : nullptr;
+    return assembly && StringRef(assembly->getAsmString()).contains("mapa");
+  };
+  return llvm::any_of(module, [&](const Function &function) {
+    if (function.isIntrinsic())
+      return !function.use_empty() && function.getName().contains("mapa");
+    return llvm::any_of(instructions(function), isAddress);
+  });
 }
 
 /// `atom` with everything in its name. The ordering is below sequential consistency, for which there is a fence.

@@ -59,7 +59,6 @@ end:
   ret void
 }
 
-; The number of iterations depends on the thread: a copy for each of them would part those that stay together.
 ; Which of two buffers has its turn is known in each of four iterations.
 ; CHECK-LABEL: .entry turns(
 ; CHECK-NOT: xor.b
@@ -124,6 +123,7 @@ end:
   ret void
 }
 
+; The number of iterations depends on the thread: a copy for each of them would part those that stay together.
 ; CHECK-LABEL: .entry of_threads(
 ; CHECK-COUNT-1: vote.sync.any.pred
 ; CHECK-NOT: vote.sync

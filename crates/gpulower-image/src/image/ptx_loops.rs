@@ -8,7 +8,7 @@ use super::{
 };
 use crate::ReadError;
 
-/// A loop without another in it: what stands between a label and a branch that goes back there.
+/// A loop without another in it: what stands between a label and a branch that goes back there, behind the loops before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PtxLoop {
     /// Instructions, with the branch at the end.
@@ -88,31 +88,32 @@ impl<'text> Instruction<'text> {
 
 /// What is added in each iteration to what the end of a loop is compared with, or to what that is computed of.
 fn step(instructions: &[Instruction<'_>]) -> Option<u64> {
-    let mut conditions = instructions
-        .iter()
-        .rev()
-        .filter(|instruction| instruction.is("bra"))
-        .filter_map(|branch| branch.predicate);
-    conditions.find_map(|condition| {
-        let compared = instructions
-            .iter()
-            .rev()
-            .find(|instruction| instruction.operand(0) == Some(condition) && instruction.compares_integers())?;
-        let mut waiting: Vec<&[u8]> = compared.operands.iter().skip(1).rev().copied().collect();
-        let mut seen: HashSet<&[u8]> = HashSet::new();
-        while let Some(register) = waiting.pop() {
-            let made = instructions
-                .iter()
-                .find(|instruction| instruction.operand(0) == Some(register))
-                .filter(|_| seen.insert(register));
-            match made.map(|made| (made.step(), made)) {
-                Some((Some(step), _)) => return Some(step),
-                Some((None, made)) => waiting.extend(made.operands.iter().skip(1).rev()),
-                None => {}
+    let (mut made, mut compared) = (HashMap::new(), HashMap::new());
+    for instruction in instructions {
+        if let Some(result) = instruction.operand(0) {
+            made.entry(result).or_insert(instruction);
+            if instruction.compares_integers() {
+                compared.insert(result, instruction);
             }
         }
-        None
-    })
+    }
+    let branches = instructions.iter().rev().filter(|instruction| instruction.is("bra"));
+    let comparisons = branches.filter_map(|branch| compared.get(branch.predicate?));
+    // What was seen for one condition and has no step has none for another.
+    let mut seen: HashSet<&[u8]> = HashSet::new();
+    for comparison in comparisons {
+        let mut waiting: Vec<&[u8]> = comparison.operands.iter().skip(1).rev().copied().collect();
+        while let Some(register) = waiting.pop() {
+            let Some(made) = made.get(register).filter(|_| seen.insert(register)) else {
+                continue;
+            };
+            match made.step() {
+                Some(step) => return Some(step),
+                None => waiting.extend(made.operands.iter().skip(1).rev()),
+            }
+        }
+    }
+    None
 }
 
 /// Whether an address of a load is computed of what another one has read before it.
@@ -151,9 +152,9 @@ fn loops(text: &[u8]) -> Result<Vec<PtxLoop>, ReadError> {
     let mut loops = Vec::new();
     let mut depth = 0usize;
     let mut instructions: Vec<Instruction<'_>> = Vec::new();
-    // Where the last label of each name is, and where the last block, the last `nounroll` and the last loop begin.
+    // Where the last label of each name is, where the last block and the last `nounroll` begin, and where the last loop ends.
     let mut labels: HashMap<&[u8], usize> = HashMap::new();
-    let (mut block, mut kept, mut inner) = (0, None, None);
+    let (mut block, mut kept, mut end) = (0, None, 0);
     let mut words: Vec<&[u8]> = Vec::new();
     let mut is_predicate = false;
     let mut predicate = None;
@@ -193,11 +194,10 @@ fn loops(text: &[u8]) -> Result<Vec<PtxLoop>, ReadError> {
                 let begin = begin.filter(|_| instruction.is("bra"));
                 instructions.push(instruction);
                 if let Some(begin) = begin {
-                    let is_innermost = inner.is_none_or(|inner| inner < begin);
-                    let body = instructions.get(begin..).filter(|_| is_innermost);
+                    let body = instructions.get(begin..).filter(|_| end <= begin);
                     let may_be_unrolled = kept.is_none_or(|kept| kept < begin);
                     loops.extend(body.map(|body| described(body, block == begin, may_be_unrolled)));
-                    inner = inner.max(Some(begin));
+                    end = instructions.len();
                 }
                 if ends {
                     block = instructions.len();
@@ -330,6 +330,38 @@ mod tests {
             may_be_unrolled: true,
         };
         assert_eq!(loops_with(outer, next), [LOOP, second]);
+    }
+
+    #[test]
+    fn loops_that_overlap_are_not_told_apart() {
+        let second = "$L2:\n\tadd.s64 %rd1";
+        let behind = "\t@%p1 bra \t$L1;\n\tbra $L2";
+        let text = TEXT
+            .replace("\tadd.s64 %rd1", second)
+            .replace("\t@%p1 bra \t$L1", behind);
+        let kernels = innermost_loops(text.as_bytes()).expect("reads");
+        let divided = PtxLoop {
+            is_one_block: false,
+            ..LOOP
+        };
+        assert_eq!(kernels[0].1, [divided]);
+    }
+
+    /// Each definition is looked at once for all of the ends.
+    #[test]
+    fn long_chains_with_many_ends_are_read() {
+        const LENGTH: usize = 20_000;
+        let chain: String = (1..LENGTH)
+            .map(|at| {
+                format!(
+                    "xor.b32 %r{at}, %r{}, %r0;\nsetp.eq.s32 %p{at}, %r{at}, 7;\n@%p{at} bra $L9;\n",
+                    at - 1
+                )
+            })
+            .collect();
+        let text = TEXT.replace("\tadd.s64 %rd1", &format!("{chain}\tadd.s64 %rd1"));
+        let kernels = innermost_loops(text.as_bytes()).expect("reads");
+        assert_eq!(kernels[0].1[0].step, Some(4));
     }
 
     #[test]

@@ -120,17 +120,18 @@ fn loops(code: &[u8]) -> Vec<SassLoop> {
         .map(|(place, &bytes)| Instruction::decode(place * INSTRUCTION, bytes))
         .collect();
     let mut loops = Vec::new();
-    let mut inner = None;
+    // Of the last loop; those that reach back before it are around it.
+    let mut end = 0;
     for (place, instruction) in instructions.iter().enumerate() {
         let target = instruction.target.and_then(|target| usize::try_from(target).ok());
         // Behind the last instruction of a function stands a branch to itself.
         let Some(begin) = target.map(|target| target / INSTRUCTION).filter(|&begin| begin < place) else {
             continue;
         };
-        if inner.is_none_or(|inner| inner < begin) {
+        if end <= begin {
             loops.extend(instructions.get(begin..=place).map(described));
         }
-        inner = inner.max(Some(begin));
+        end = place + 1;
     }
     loops
 }
