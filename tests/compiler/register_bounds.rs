@@ -262,7 +262,7 @@ fn disassembled(cubin: &Cubin) -> Vec<(usize, usize)> {
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("is text");
     let (mut labels, mut code, mut loops) = (HashMap::new(), Vec::new(), Vec::new());
-    let mut end = 0;
+    let mut inner = None;
     for line in text.lines().map(str::trim) {
         if let Some(label) = line.strip_suffix(':') {
             labels.insert(label.to_owned(), code.len());
@@ -273,8 +273,8 @@ fn disassembled(cubin: &Cubin) -> Vec<(usize, usize)> {
             if let Some(begin) = begin.filter(|&begin| begin + 1 < code.len()) {
                 let body = &code[begin..];
                 let loads = body.iter().filter(|line| line.contains(" LDG.")).count();
-                loops.extend((end <= begin).then_some((body.len(), loads)));
-                end = code.len();
+                loops.extend(inner.is_none_or(|inner| inner < begin).then_some((body.len(), loads)));
+                inner = inner.max(Some(begin));
             }
         }
     }

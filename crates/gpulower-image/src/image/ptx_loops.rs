@@ -8,7 +8,7 @@ use super::{
 };
 use crate::ReadError;
 
-/// A loop without another in it: what stands between a label and a branch that goes back there, behind the loops before.
+/// A loop without another in it: what stands between a label and a branch that goes back there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PtxLoop {
     /// Instructions, with the branch at the end.
@@ -39,6 +39,10 @@ pub fn innermost_loops(ptx: &[u8]) -> Result<Vec<(String, Vec<PtxLoop>)>, ReadEr
         .map(|(entry, body)| Ok((entry.name, loops(ptx.get(body..).unwrap_or_default())?)))
         .collect()
 }
+
+/// How many loops an instruction is in, on average, in text that somebody has written: loops that overlap could be as long as the text,
+/// all of them. What is more is left out.
+pub(super) const MOST_LOOPS_AROUND: usize = 8;
 
 /// An instruction: the predicate, if it has one, its name, and the words of its operands.
 struct Instruction<'text> {
@@ -152,9 +156,9 @@ fn loops(text: &[u8]) -> Result<Vec<PtxLoop>, ReadError> {
     let mut loops = Vec::new();
     let mut depth = 0usize;
     let mut instructions: Vec<Instruction<'_>> = Vec::new();
-    // Where the last label of each name is, where the last block and the last `nounroll` begin, and where the last loop ends.
+    // Where the last label of each name is, and where the last block, the last `nounroll` and the last loop begin.
     let mut labels: HashMap<&[u8], usize> = HashMap::new();
-    let (mut block, mut kept, mut end) = (0, None, 0);
+    let (mut block, mut kept, mut inner) = (0, None, None);
     let mut words: Vec<&[u8]> = Vec::new();
     let mut is_predicate = false;
     let mut predicate = None;
@@ -194,10 +198,11 @@ fn loops(text: &[u8]) -> Result<Vec<PtxLoop>, ReadError> {
                 let begin = begin.filter(|_| instruction.is("bra"));
                 instructions.push(instruction);
                 if let Some(begin) = begin {
-                    let body = instructions.get(begin..).filter(|_| end <= begin);
                     let may_be_unrolled = kept.is_none_or(|kept| kept < begin);
-                    loops.extend(body.map(|body| described(body, block == begin, may_be_unrolled)));
-                    end = instructions.len();
+                    if inner.is_none_or(|inner| inner < begin) {
+                        loops.push((begin..instructions.len(), block == begin, may_be_unrolled));
+                    }
+                    inner = inner.max(Some(begin));
                 }
                 if ends {
                     block = instructions.len();
@@ -206,7 +211,13 @@ fn loops(text: &[u8]) -> Result<Vec<PtxLoop>, ReadError> {
             _ => {}
         }
     }
-    Ok(loops)
+    let mut left = MOST_LOOPS_AROUND * instructions.len();
+    let bodies = loops.into_iter().filter_map(|(range, is_one_block, may_be_unrolled)| {
+        let body = instructions.get(range)?;
+        left = left.checked_sub(body.len())?;
+        Some(described(body, is_one_block, may_be_unrolled))
+    });
+    Ok(bodies.collect())
 }
 
 #[cfg(test)]
@@ -333,18 +344,20 @@ mod tests {
     }
 
     #[test]
-    fn loops_that_overlap_are_not_told_apart() {
+    fn loops_may_overlap_but_not_all_of_them() {
         let second = "$L2:\n\tadd.s64 %rd1";
         let behind = "\t@%p1 bra \t$L1;\n\tbra $L2";
         let text = TEXT
             .replace("\tadd.s64 %rd1", second)
             .replace("\t@%p1 bra \t$L1", behind);
         let kernels = innermost_loops(text.as_bytes()).expect("reads");
-        let divided = PtxLoop {
-            is_one_block: false,
-            ..LOOP
-        };
-        assert_eq!(kernels[0].1, [divided]);
+        assert_eq!(kernels[0].1.len(), 2);
+        const MANY: usize = 1000;
+        let labels: String = (0..MANY).map(|at| format!("$M{at}: add.s32 %r7, %r7, 1;\n")).collect();
+        let branches: String = (0..MANY).map(|at| format!("@%p1 bra $M{at};\n")).collect();
+        let text = TEXT.replace("$L1: // loop", &format!("{labels}{branches}$L1:"));
+        let kernels = innermost_loops(text.as_bytes()).expect("reads");
+        assert!(kernels[0].1.len() < MANY);
     }
 
     /// Each definition is looked at once for all of the ends.

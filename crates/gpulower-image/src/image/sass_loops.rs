@@ -5,7 +5,7 @@
 //! of a corpus were compared with `nvdisasm`, which shows opcodes and branches, and with published descriptions of Volta's encoding,
 //! whose control bits later chips have kept. Branches are encoded otherwise before `sm_90`.)
 
-use super::elf::Elf;
+use super::{elf::Elf, ptx_loops::MOST_LOOPS_AROUND};
 use crate::{ReadError, target::Target};
 
 /// An innermost loop. Times are estimates, for comparing two versions of one kernel: caches and other warps are not known.
@@ -120,18 +120,22 @@ fn loops(code: &[u8]) -> Vec<SassLoop> {
         .map(|(place, &bytes)| Instruction::decode(place * INSTRUCTION, bytes))
         .collect();
     let mut loops = Vec::new();
-    // Of the last loop; those that reach back before it are around it.
-    let mut end = 0;
+    let mut inner = None;
+    let mut left = MOST_LOOPS_AROUND * instructions.len();
     for (place, instruction) in instructions.iter().enumerate() {
         let target = instruction.target.and_then(|target| usize::try_from(target).ok());
         // Behind the last instruction of a function stands a branch to itself.
         let Some(begin) = target.map(|target| target / INSTRUCTION).filter(|&begin| begin < place) else {
             continue;
         };
-        if end <= begin {
-            loops.extend(instructions.get(begin..=place).map(described));
+        if inner.is_none_or(|inner| inner < begin)
+            && let Some(body) = instructions.get(begin..=place)
+            && let Some(rest) = left.checked_sub(body.len())
+        {
+            loops.push(described(body));
+            left = rest;
         }
-        end = place + 1;
+        inner = inner.max(Some(begin));
     }
     loops
 }
