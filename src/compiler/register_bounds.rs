@@ -321,8 +321,9 @@ fn for_fewer_waits(
     let more = most_registers(target, kernel, most)?;
     let waiting = Waiting::of(target, kernel, made, |machine| has_own_iterations(machine, found))?;
     let (part, whole) = MOST_WITH_ONE_WAIT;
-    let waits =
-        |(machine, own): &(SassLoop, bool)| *own && machine.cycles_with_one_wait * whole < machine.cycles * part;
+    let waits = |(machine, own): &(SassLoop, bool)| {
+        *own && !machine.has_barrier && machine.cycles_with_one_wait * whole < machine.cycles * part
+    };
     waiting.loops.iter().any(waits).then_some((more, waiting))
 }
 

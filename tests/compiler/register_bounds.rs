@@ -235,10 +235,12 @@ fn loops_that_wait_may_have_more_registers() {
         "ld.global.f32 %f1, [%rd1+128];",
         "cvt.rzi.s64.f32 %rd3, %f0;\nadd.s64 %rd3, %rd3, %rd1;\nld.global.f32 %f1, [%rd3];",
     );
-    // Iterations that threads share, places that depend on what is read, blocks that run together, what has a bound, and chips whose
+    let with_barrier = waiting(32, "").replace("add.u64 %rd1, %rd1, 4096;", "bar.sync 0;\nadd.u64 %rd1, %rd1, 4096;");
+    // Iterations that threads share, places that depend on what is read, barriers, blocks that run together, what has a bound, and chips whose
     // code is not read.
     for (chip, text) in [
         ("sm_90", gathers),
+        ("sm_90", with_barrier),
         ("sm_90", waiting(256, "")),
         ("sm_90", waiting(32, ".reqntid 64\n.reqnctapercluster 8")),
         ("sm_90", waiting(32, ".maxnreg 32")),

@@ -15,6 +15,8 @@ pub struct SassLoop {
     pub instructions: usize,
     /// Instructions that read global or generic memory.
     pub loads: usize,
+    /// Whether the threads of a block wait for each other in it: no number of registers lets loads pass that.
+    pub has_barrier: bool,
     /// Cycles of an iteration of a warp that is alone on its multiprocessor.
     pub cycles: u64,
     /// What [`cycles`](Self::cycles) would be if everything from memory were waited for at once, and once.
@@ -29,6 +31,7 @@ const BRANCH: u64 = 0x947;
 const LOAD: u64 = 0x980;
 const LOAD_GLOBAL: u64 = 0x981;
 const LOAD_SHARED: u64 = 0x984;
+const BARRIER: u64 = 0xb1d;
 
 /// Barriers of a warp. A field with another number names none.
 const BARRIERS: usize = 6;
@@ -146,6 +149,7 @@ fn described(body: &[Instruction]) -> SassLoop {
     SassLoop {
         instructions: body.len(),
         loads,
+        has_barrier: body.iter().any(|instruction| instruction.opcode == BARRIER),
         cycles: cycles(body),
         cycles_with_one_wait: issued + if loads > 0 { FROM_GLOBAL } else { FROM_SHARED },
     }
@@ -204,6 +208,7 @@ mod tests {
         let expected = SassLoop {
             instructions: 5,
             loads: 2,
+            has_barrier: false,
             cycles: 2 * (FROM_GLOBAL + 4) + 5,
             cycles_with_one_wait: FROM_GLOBAL + 2 + 2 + 4 + 4 + 5,
         };
@@ -214,6 +219,8 @@ mod tests {
             ..expected
         };
         assert_eq!(loops(&at_once), [expected]);
+        let barrier = [load(0), instruction(BARRIER, 4, 7, 1), branch(-3)].concat();
+        assert!(matches!(loops(&barrier)[..], [SassLoop { has_barrier: true, .. }]));
     }
 
     #[test]
@@ -234,6 +241,7 @@ mod tests {
         let inner = SassLoop {
             instructions: 2,
             loads: 0,
+            has_barrier: false,
             cycles: 9,
             cycles_with_one_wait: 9 + FROM_SHARED,
         };
