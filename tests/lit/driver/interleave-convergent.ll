@@ -70,7 +70,11 @@ end:
 ; CHECK-NOT: xor.b
 ; CHECK: bar.sync
 ; CHECK-LABEL: .entry three_turns(
-; CHECK-COUNT-4: bar.sync
+; CHECK: nounroll
+; CHECK-COUNT-2: shl.b64
+; CHECK: bar.sync
+; CHECK: shl.b64
+; CHECK-COUNT-3: bar.sync
 define ptx_kernel void @turns(ptr noalias %p, i32 %n) {
 entry:
   %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()

@@ -97,10 +97,12 @@ exit:
 ; Not where one goes down, or where the counter goes on by more than one.
 ; CHECK-LABEL: .entry downwards(
 ; CHECK: ld.global.b32
-; CHECK: st.global.b32
+; CHECK-NOT: ld.global.b32
+; CHECK: ret;
 ; CHECK-LABEL: .entry by_two(
 ; CHECK: ld.global.b32
-; CHECK: st.global.b32
+; CHECK-NOT: ld.global.b32
+; CHECK: ret;
 define ptx_kernel void @columns(ptr addrspace(1) %x, ptr addrspace(1) %y, i64 %row, i64 %other, i64 %n, float %a) {
 entry:
   %thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()

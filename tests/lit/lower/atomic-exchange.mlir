@@ -78,6 +78,8 @@ gpu.module @m {
   // What was read twice is known to be the same once it is read once.
   // CHECK-LABEL: .entry read_twice(
   // CHECK: atom{{.*}}.exch.b32 {{.*}}, 0;
+  // AMD-LABEL: read_twice:
+  // AMD: global_atomic_swap
   gpu.func @read_twice(%a: memref<?xi32>, %b: memref<?xi32>, %i: index) kernel {
     %c7 = arith.constant 7 : index
     %first = arith.andi %i, %c7 : index

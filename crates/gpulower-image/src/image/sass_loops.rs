@@ -1,9 +1,10 @@
 //! Innermost loops of the machine code of `sm_90`: how long a warp takes for an iteration, and how much of that it waits for memory.
 //!
 //! An instruction has 16 bytes. Besides what it does, it says how many cycles pass before the next one, on which of six barriers it
-//! waits, and at which barrier its own result is announced. That is enough to follow a warp. (NVIDIA does not document the bits; those
-//! of a corpus were compared with `nvdisasm`, which shows opcodes and branches, and with published descriptions of Volta's encoding,
-//! whose control bits later chips have kept. Branches are encoded otherwise before `sm_90`.)
+//! waits, and at which barrier its own result is announced. That is enough to follow a warp. NVIDIA does not document the bits. The
+//! control bits are those that Jia and others describe for Volta ("Dissecting the NVIDIA Volta GPU Architecture via
+//! Microbenchmarking", 2018); opcodes and branches are compared with `nvdisasm` by a test. Branches are encoded otherwise before
+//! `sm_90`.
 
 use super::{elf::Elf, ptx_loops::MOST_LOOPS_AROUND};
 use crate::{ReadError, target::Target};
@@ -37,12 +38,12 @@ const BARRIER: u64 = 0xb1d;
 const BARRIERS: usize = 6;
 
 /// Cycles until a result is there: of global memory that no cache holds, of shared memory, and of slow units such as those for roots.
-/// Rounded from what microbenchmarks of an H100 are reported to show.
+/// Assumed, of the right size; what is compared with them was chosen with them (docs/lab/code-quality.md).
 const FROM_GLOBAL: u64 = 500;
 const FROM_SHARED: u64 = 30;
 const FROM_UNIT: u64 = 20;
 
-/// Cycles until the operands of an instruction have been read, and their registers may be written.
+/// Cycles until the operands of an instruction have been read, and their registers may be written. Assumed as well.
 const OPERANDS: u64 = 12;
 
 /// Iterations that are followed; the last is measured, in which what earlier ones left is under way.
