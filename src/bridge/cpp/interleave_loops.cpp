@@ -352,8 +352,8 @@ private:
       (*copies[iteration])[&phi] = carried(phi, iteration - 1);
   }
 
-  /// What takes turns, such as the number of a buffer, is after an even number of iterations what it was before, and
-  /// the same in all of the loop.
+  /// What copies compute of each other. What takes turns, such as the number of a buffer, is after an even number of
+  /// iterations what it was before, and so the same in all of the loop.
   void simplify() {
     SimplifyQuery query(function.getDataLayout());
     for (unsigned iteration = 0; iteration < plan.count; ++iteration)

@@ -24,6 +24,7 @@ constexpr unsigned mostInstructionsOfTwo = 160;
 constexpr unsigned mostInstructionsOfLongWork = 64;
 /// Bodies that ptxas does not unroll, and that are worth it: without loads and stores, and all.
 constexpr unsigned fewestInstructionsAlone = 24, mostInstructionsInOrder = 80;
+/// Instructions of registers of 32 bits in a loop that ptxas unrolls four times.
 constexpr unsigned mostUnrolled = 32;
 /// Divisions of 32 bits, some 20 instructions each, of which several are worth being computed beside each other.
 constexpr unsigned fewestDivisions = 2;
